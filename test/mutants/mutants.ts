@@ -11,8 +11,11 @@ export interface Mutant {
   tests: readonly string[]
 }
 
-/** `filter`: of an account or another owner. `scope`: what a key or user may do. `order`: of statements and commits. */
-export type Kind = 'filter' | 'scope' | 'fence' | 'boundary' | 'notification' | 'order'
+/**
+ * `filter`: of an account or another owner. `scope`: what a key or user may do. `order`: of statements and commits.
+ * `mask`: of secrets.
+ */
+export type Kind = 'filter' | 'scope' | 'fence' | 'boundary' | 'notification' | 'order' | 'mask'
 
 /** @param tests below `test`, without `.test.ts`. */
 function of(file: string, tests: readonly string[], list: readonly [kind: Kind, from: string, to: string][]): Mutant[] {
@@ -438,6 +441,151 @@ const remoteWorkers = [
   ),
 ]
 
+const files = [
+  ...of(
+    'domain/files/files.sql.ts',
+    ['domain/files/files'],
+    [
+      [
+        'filter',
+        'WHERE id = ? AND account_id = ? AND ${isVisible} RETURNING id',
+        "WHERE id = ? AND CAST(? AS TEXT) <> '' AND ${isVisible} RETURNING id",
+      ],
+      ['boundary', "status = 'ready' AND (expires_at > ?", "status = 'ready' AND (expires_at >= ?"],
+      ['filter', "deleteFrom('schedule_files').where('schedule_id', '=', scheduleId)", "deleteFrom('schedule_files')"],
+    ],
+  ),
+  ...of(
+    'domain/files/files.ts',
+    ['domain/files/files'],
+    [
+      [
+        'filter',
+        'WHERE id = ? AND account_id = ? AND ${isVisible}',
+        "WHERE id = ? AND CAST(? AS TEXT) <> '' AND ${isVisible}",
+      ],
+      ['filter', 'WHERE account_id = ? AND sha256 = ?', "WHERE CAST(? AS TEXT) <> '' AND sha256 = ?"],
+      ['filter', 'AND name = ? AND media_type', "AND CAST(? AS TEXT) <> '' AND media_type"],
+      ['filter', 'FROM run_files WHERE run_id = ?', "FROM run_files WHERE CAST(? AS TEXT) <> ''"],
+      ['fence', ' AND NOT ${isReferred}', ''],
+      ['fence', "if (isUsed) return 'inUse'", ''],
+      ['boundary', 'Math.min(size_bytes, last + 1 - position)', 'Math.min(size_bytes, last - position)'],
+      ['boundary', 'this.#usage.require(accountId, part.length)', ''],
+    ],
+  ),
+]
+
+const accountValues = [
+  ...of(
+    'domain/account-values/declared-values.ts',
+    ['domain/account-values/declared-values'],
+    [
+      ['fence', 'recent && recent.version === valuesVersion', 'recent'],
+      ['fence', '!isExternal && valuesVersion !== undefined', 'valuesVersion !== undefined'],
+    ],
+  ),
+  ...of(
+    'domain/account-values/account-values.sql.ts',
+    ['domain/account-values/declared-values'],
+    [
+      ['filter', 'WHERE account_id = ? AND kind IN', "WHERE CAST(? AS TEXT) <> '' AND kind IN"],
+      ['fence', 'SET values_version = values_version + 1', 'SET values_version = values_version'],
+    ],
+  ),
+  ...of(
+    'domain/account-values/account-values.ts',
+    ['domain/account-values/declared-values'],
+    [
+      ['filter', "all.where('account_id', '=', accountId).where(", 'all.where('],
+      ['filter', `selectFrom('account_values')${ofAccount}`, "selectFrom('account_values')"],
+      ['filter', `deleteFrom('account_values')${ofAccount}`, "deleteFrom('account_values')"],
+      ['boundary', 'names.length >= valuesMax', 'names.length > valuesMax'],
+      ['notification', "this.#store.notify('queue')", ''],
+      ['notification', "this.#store.notify('runs')", ''],
+    ],
+  ),
+]
+
+const environments = [
+  ...of(
+    'domain/accounts/environments.ts',
+    ['domain/accounts/environments'],
+    [
+      ['scope', 'await requireAdmin(tx, ownerId, by)\n      const existing', 'const existing'],
+      ['scope', 'await requireAdmin(tx, ownerId, by)\n      const environment', 'const environment'],
+      ['boundary', 'existing.length >= this.max', 'existing.length > this.max'],
+      ['fence', 'if (environment.id === ownerId)', "if (environment.id === '')"],
+      ['filter', "it('parent_id', '=', ownerId)", "it('parent_id', 'is not', null)"],
+      ['scope', 'second_factor_required: owner.secondFactorRequired ? 1 : 0', 'second_factor_required: 0'],
+    ],
+  ),
+]
+
+const signIns = [
+  ...of(
+    'domain/browser-contexts/sign-ins.ts',
+    ['domain/browser-contexts/sign-ins'],
+    [
+      ['filter', "entries.where('browser_context_id', '=', context.id)", 'entries'],
+      ['boundary', "'next_check_at', '<=', now", "'next_check_at', '<', now"],
+      ['fence', 'if (!context || context.held_by_run_id !== null)', 'if (!context)'],
+      ['mask', 'if (!showsSame && kept.length > 0)', 'if (kept.length < 0)'],
+      ['mask', 'before?.workflow_id === workflowId', 'before !== undefined'],
+      ['notification', 'for (const topic of others) this.#store.notify(topic)', ''],
+      ['notification', "this.#store.notify('queue')", ''],
+      ['notification', 'await resumeForSession(tx, contextId, at)', ''],
+      ['fence', 'await tx.all(unsetSignsIn, [runId])', ''],
+      ['scope', 'if (!workflow.signsIn) return', 'if (workflow === undefined) return'],
+    ],
+  ),
+]
+
+const waits = [
+  ...of(
+    'domain/queue/waits.ts',
+    ['domain/queue/waits'],
+    [
+      ['fence', "if (row.finished_at !== null) return { kind: 'ended', wait }", ''],
+      ['notification', 'ended.length > 0 ? tx.all(resume, [at, row.id]) : undefined', 'undefined'],
+      ['boundary', 'depth >= callDepthMax', 'depth > callDepthMax'],
+      ['boundary', 'return left <= 0', 'return left < 0'],
+      ['fence', "wait.kind !== 'answer' || earlier.reached_at !== null", "wait.kind !== 'answer'"],
+      ['fence', 'if (row.cancel_requested === 1) {', 'if (row.cancel_requested === 2) {'],
+      ['fence', 'earlier && earlier.kind !== kind', "earlier && earlier.kind === ''"],
+      ['order', 'if (isIdle() && !isFirst) results.ended =', 'if (isFirst) results.ended ='],
+    ],
+  ),
+  ...of(
+    'domain/run-api/waits.ts',
+    ['domain/run-api/waits'],
+    [
+      ['filter', `selectFrom('run_waits').selectAll()${ofAccount}`, "selectFrom('run_waits').selectAll()"],
+      ['notification', "store.notify('queue')", ''],
+      ['notification', "store.notify('runs')", ''],
+      ['scope', "(scopes?.includes('waits:write') ?? true)", 'scopes !== undefined'],
+      ['mask', "'masked' in checked ? checked.masked : null", "'masked' in checked ? value : null"],
+      ['fence', "if (wait?.status === 'completed') return", "if (wait?.status === '') return"],
+      ['fence', "row.finished_at !== null || (wait && wait.status !== 'open')", 'row.finished_at !== null'],
+    ],
+  ),
+]
+
+const remoteAttempts = [
+  ...of(
+    'domain/remote-workers/remote-attempts.ts',
+    ['operations/remote-workers'],
+    [['fence', 'if (position > before.position)', 'if (position < 0)']],
+  ),
+  ...of(
+    'domain/remote-workers/remote-workers.ts',
+    ['operations/remote-workers'],
+    [
+      ['filter', 'row?.api_key_id === key.apiKeyId ? row', 'row ? row'],
+      ['filter', 'row?.api_key_id === apiKeyId ? row', 'row ? row'],
+    ],
+  ),
+]
+
 const locks = [
   ...of(
     'storage/runs/postgres-run-statements.ts',
@@ -590,6 +738,12 @@ export const mutants: readonly Mutant[] = [
   ...storage,
   ...locks,
   ...remoteWorkers,
+  ...files,
+  ...accountValues,
+  ...environments,
+  ...signIns,
+  ...waits,
+  ...remoteAttempts,
   ...accounts,
   ...worker,
 ]

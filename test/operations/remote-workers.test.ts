@@ -320,6 +320,38 @@ test('another account sees nothing of a worker, its runs and its workflows', asy
   }, waitLimits)
 })
 
+test('another key of the account uses neither a worker nor what it executes', async () => {
+  const account = await service.createAccount()
+  const { workerId, runId, attempt } = await claimedAttempt(service, account)
+  const { value: other } = await account.createKey()
+  const path = { workerId }
+  await send(service, 'claimRuns', other, { path, body: { countMax: 1 } }).expect(404)
+  await send(service, 'registerWorker', other, { path, body: newWorker }).expect(409)
+  const step = { path: { runId, attempt, stepName: 'charge' }, body: { value: 'paid' } }
+  await send(service, 'putRunStep', other, step).expect(409)
+  await call(account, 'putRunStep', step).expect(204)
+})
+
+test('events of an attempt follow each other without a gap, and those of the next one begin again', async () => {
+  const account = await service.createAccount()
+  const workflows = [{ ...newWorker.workflows[0], retry: { maxAttempts: 2, backoffSeconds: 0 } }]
+  const { workerId, runId, attempt } = await claimedAttempt(service, account, invoice, account, { workflows })
+  const append = (of: string, position: number, message: string) => {
+    const events = [{ type: 'log', level: 'info', message }]
+    return call(account, 'appendRunEvents', { path: { runId, attempt: of }, body: { position, events } })
+  }
+  await append(attempt, 1, 'too early').expect(400)
+  await append(attempt, 0, 'first').expect(204)
+  await append(attempt, 1, 'second').expect(204)
+  const failed = { outcome: 'failed', error: { name: 'Error', message: 'No customer' } }
+  await call(account, 'completeAttempt', { path: { runId, attempt }, body: failed }).expect(200)
+  await claim(account, workerId).expect(200)
+  await append('2', 0, 'again').expect(204)
+  const logged = "SELECT data FROM run_events WHERE run_id = ? AND type = 'log' ORDER BY sequence"
+  const rows = await service.rows<{ data: string }>(logged, runId)
+  expect(rows.map(({ data }) => JSON.parse(data).message)).toEqual(['first', 'second', 'again'])
+})
+
 test('a worker without workflows registers, and again', async () => {
   const account = await service.createAccount()
   const workerId = await registerWorker(service, account, { workflows: [], deployed: true })

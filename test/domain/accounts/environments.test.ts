@@ -128,6 +128,10 @@ describe.each(stores)('on the store "$name"', (kind) => {
     const settings = { name: 'Renamed', scopesEnabled: true, secondFactorRequired: true }
     await domain.accounts.update(account.accountId, settings, operator)
     expect(await domain.accounts.get(environment.id)).toMatchObject({ ...settings, ownerId: account.accountId })
+    const later = await addEnvironment(domain, account, 'later')
+    expect(later.environment).toMatchObject(settings)
+    const stranger = await newAccount(domain)
+    expect(await names(domain, stranger.accountId)).toEqual([null])
   })
 
   test('a promotion deploys the same content in another environment, unless that breaks callers', async (test) => {

@@ -343,7 +343,7 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(check).toMatchObject({ signsIn: 'check' })
     const notify = vi.spyOn(domain.store, 'notify')
     const started = await domain.signIns.startByHand(accountId, contextId, { kind: 'user', id: userId, name: 'Ada' })
-    expect(notify).toHaveBeenCalledWith('cancellations')
+    for (const topic of ['cancellations', 'queue']) expect(notify).toHaveBeenCalledWith(topic)
     expect(await domain.queue.cancelRequested('worker')).toMatchObject([{ runId: check?.runId }])
     await complete(check as Claim, { kind: 'cancelled' })
     const [byHand] = await claims()
@@ -376,10 +376,9 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
   })
 
   test('checks by the clock; what it finds lost is healed before a run needs it', async (test) => {
-    const { domain, clock, claims, complete, signIn, get, history, contextId, accountId } = await open(test, kind, {
-      checkEverySeconds: 60,
-    })
-    clock.advance(61)
+    const { domain, clock, claims, complete, signIn, get, history, contextId, accountId, queue, createContext } =
+      await open(test, kind, { checkEverySeconds: 60 })
+    clock.advance(60)
     await domain.maintenance.once()
     // Without a version there is nothing to check.
     const [first] = await claims()
@@ -414,6 +413,16 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     await complete(third as Claim, failedAttempt)
     expect(await get()).toMatchObject({ status: 'signedIn', nextCheckAt: clock.now() + 60_000 })
     expect(await domain.browserContexts.get(accountId, contextId)).toMatchObject({ heldByRunId: null })
+    // A context that a run uses is checked later.
+    clock.advance(59)
+    const run = await queue()
+    expect(await claims()).toMatchObject([{ runId: run.id }])
+    clock.advance(1)
+    await domain.maintenance.once()
+    expect(await get()).toMatchObject({ runId: null, nextCheckAt: clock.now() + 60_000 })
+    const other = await createContext('other')
+    await domain.signIns.set(accountId, other, given, operator)
+    expect(await domain.signIns.history(accountId, other)).toEqual([])
   })
 
   test('a sign-in that cannot be read delays only its own check', async (test) => {

@@ -1,5 +1,6 @@
 /** Files expire unless a run or a schedule refers to them, and interrupted uploads leave nothing. */
 import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
@@ -124,6 +125,42 @@ describe.each(stores)('files ($name)', (kind) => {
     clock.advance(60 * 60)
     await purgeAll(domain)
     expect([await countOf(domain, 'files'), await keys()]).toEqual([0, []])
+  })
+
+  test('a file is that of one account, with its name, for the runs and schedules that refer to it', async (test) => {
+    const { domain, accountId, upload, exists, queueWith } = await openFiles(test, kind)
+    const stranger = await newAccount(domain)
+    const content = randomBytes(100)
+    const { id } = await upload([content])
+    const uploadOf = (of: string, name: string) =>
+      domain.files.create(of, { name, mediaType: 'text/plain', content: Readable.from([content]) }, operator)
+    expect((await uploadOf(accountId, 'a')).id).toBe(id)
+    const ids = [id, (await uploadOf(accountId, 'b')).id, (await uploadOf(stranger.accountId, 'a')).id]
+    expect(new Set(ids).size).toBe(3)
+    expect(await domain.files.get(stranger.accountId, id)).toBeUndefined()
+    expect(await domain.files.delete(stranger.accountId, id, operator)).toBeUndefined()
+    const others = { workflowId: 'read', variables: { file: id } }
+    await expect(queueRun(domain, stranger.principal, others)).rejects.toThrow('names no file of this account')
+    const [run, other] = [await queueWith(id), await queueWith(ids[1] ?? '')]
+    expect((await domain.files.ofRun(run.id)).map((each) => each.id)).toEqual([id])
+    expect(await domain.files.getOfRun(other.id, id)).toBeUndefined()
+    expect(await domain.files.delete(accountId, id, operator)).toBe('inUse')
+    await domain.runs.cancel(accountId, run.id, {})
+    for (const file of ids.slice(0, 2)) {
+      const given = { workflowId: 'read', variables: { file }, cron: '* * * * *' }
+      expect(await domain.schedules.create(accountId, given, operator)).toMatchObject({ kind: 'created' })
+    }
+    expect(await domain.files.delete(accountId, id, operator)).toBe('inUse')
+    expect(await exists(id)).toBe(true)
+  })
+
+  test('an upload of unknown size ends at the quota of its account', async (test) => {
+    const domain = await openDomain(test, { kind, storageQuotaMegabytes: 1 })
+    const { accountId } = await newAccount(domain)
+    const content = Readable.from([randomBytes(2_000_000)])
+    const file = { name: 'a', mediaType: 'text/plain', content }
+    await expect(domain.files.create(accountId, file, operator)).rejects.toThrow('quota')
+    expect([await countOf(domain, 'files'), await countOf(domain, 'file_parts')]).toEqual([0, 0])
   })
 
   test('files count towards the storage of their account until they are deleted', async (test) => {

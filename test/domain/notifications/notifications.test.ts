@@ -584,11 +584,46 @@ describe.each(stores)('notifications ($name)', (kind) => {
       expect(await domain.store.read.all(`SELECT 1 FROM ${table}`, [])).toEqual([])
   })
 
+  test('a rule is listed with its messages for its own account only, and the log has no address of a webhook', async (test) => {
+    const { domain, accountId, http, create, notify, end } = await open(test, kind)
+    const foreign = await newAccount(domain)
+    const { id } = await create({ channel: 'webhook', recipients: [], url: `${http.url}/first-path` })
+    const { notificationRules: rules, store } = domain
+    expect((await rules.list(foreign.accountId, { limit: 10 }))?.rules).toEqual([])
+    await rules.update(accountId, id, { url: `${http.url}/second-path` }, by)
+    const entries = await domain.auditLog.list(accountId, { action: 'notificationRule.changed', limit: 10 })
+    expect(entries.map(({ details }) => details.url)).toEqual([new URL(http.url).host])
+    const told = vi.spyOn(store, 'notify')
+    await rules.sendTest(accountId, id, by)
+    expect(told).toHaveBeenCalledWith('runs')
+    expect(await rules.messages(accountId, id)).toHaveLength(1)
+    expect(await rules.messages(foreign.accountId, id)).toEqual([])
+    await end()
+    told.mockClear()
+    expect(await notify()).toBe(true)
+    expect(told).toHaveBeenCalledWith('runs')
+  })
+
+  test('what the service decides is recorded for enabled rules of the account and workflow', async (test) => {
+    const { domain, accountId, create } = await open(test, kind)
+    const foreign = await newAccount(domain)
+    const events = ['schedule.paused'] as const
+    const wanting = [await create({ events }), await create({ events, workflowIds: ['anything'] })]
+    await create({ events, workflowIds: ['other'] })
+    await create({ events, enabled: false })
+    await create({ events }, foreign.accountId)
+    const paused = { accountId, event: 'schedule.paused', workflowId: 'anything', subject: 'Nightly', at: 1 } as const
+    await domain.store.write((tx) => recordNotification(tx, paused))
+    const recorded = await domain.store.read.query.selectFrom('notification_events').select('rule_id').execute()
+    expect(recorded.map(({ rule_id }) => rule_id).sort()).toEqual(wanting.map(({ id }) => id).sort())
+  })
+
   test('an account has 20 rules at most, and a user follows 100 runs at most', async (test) => {
     const { domain, accountId, principal, userId, create } = await open(test, kind)
     for (let count = 0; count < rulesMax - 2; count++) await create()
     const results = await Promise.allSettled([create(), create(), create(), create()])
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(2)
+    await create({}, (await newAccount(domain)).accountId)
     const rows = Array.from({ length: followedRunsMax }, (_, index) => ({ run_id: `${index}`, user_id: userId }))
     const values = rows.map((row) => ({ ...row, account_id: accountId, created_at: 0 }))
     await domain.store.write((tx) => tx.query.insertInto('run_followers').values(values).execute())

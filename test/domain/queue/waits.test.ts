@@ -2,8 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
+import { WaitingRunsLimit } from '../../../src/domain/queue/waits.ts'
 import { stepAad } from '../../../src/domain/runs/run.ts'
 import type { Workflow } from '../../../src/domain/workflows/workflow.ts'
+import { callDepthMax } from '../../../src/storage/runs/wait-statements.ts'
 import { claimAll, claimableOf, claimOne, createManualClock, leaseSeconds, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
 import { beforeNextCommit } from '../../support/interleaving.ts'
@@ -208,5 +210,58 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     await expect(queueRun(domain, principal)).rejects.toThrow('tooManyQueuedRuns')
     expect(await reach(claim, called('second'), 1)).toMatchObject({ isSuspended: true, refused: [] })
     expect(await children()).toHaveLength(2)
+  })
+
+  test('takes no answer after it has ended, whether it has reached the wait or not', async (test) => {
+    const { domain, principal, run, reach, approval } = await open(test, kind)
+    await reach(await claimOne(domain), approval(), 1)
+    await domain.runs.cancel(principal.accountId, run.id)
+    for (const name of ['approval', 'second'])
+      expect(await answer(domain, run, name, 1)).toMatchObject({ kind: 'ended' })
+  })
+
+  test('keeps the kind and the deadline with which it has first reached a wait', async (test) => {
+    const { clock, domain, reach, approval } = await open(test, kind)
+    const claim = await claimOne(domain)
+    const deadline = clock.now() + 100 * day * 1000
+    const [first, pause] = [approval(), { name: 'approval', kind: 'sleep', deadline: clock.now() } as const]
+    await reach(claim, first)
+    clock.advance(1)
+    expect(await reach(claim, approval())).toMatchObject({ refused: [] })
+    expect(await reach(claim, pause)).toMatchObject({ refused: [{ name: 'approval', errorName: 'WaitMismatch' }] })
+    const waits = domain.store.read.query.selectFrom('run_waits').select(['kind', 'deadline'])
+    expect(await waits.execute()).toEqual([{ kind: 'answer', deadline }])
+  })
+
+  test('reaches no wait after it was cancelled', async (test) => {
+    const { domain, principal, run, reach, called, children } = await open(test, kind)
+    const claim = await claimOne(domain)
+    await domain.runs.cancel(principal.accountId, run.id)
+    expect(await reach(claim, called('late'), 1)).toMatchObject({ isSuspended: false, refused: [] })
+    expect(await children()).toEqual([])
+  })
+
+  test('gets an outcome again when its worker has lost the response', async (test) => {
+    const { clock, domain, reach } = await open(test, kind)
+    const claim = await claimOne(domain)
+    await reach(claim, { name: 'pause', kind: 'sleep', deadline: clock.now() })
+    const ask = () => domain.queue.wait(claim, { reached: [], names: ['pause'], suspend: undefined }, [])
+    for (const _ of [1, 2]) expect(await ask()).toMatchObject({ ended: [{ name: 'pause', outcome: 'null' }] })
+  })
+
+  test('calls runs as deep as is allowed, and no deeper', async (test) => {
+    const { domain, reach, called } = await open(test, kind)
+    for (let depth = 0; depth < callDepthMax; depth++)
+      expect(await reach(await claimOne(domain), called('below'), 1)).toMatchObject({ refused: [], isSuspended: true })
+    const refused = [{ name: 'below', errorName: 'CallRefused' }]
+    expect(await reach(await claimOne(domain), called('below'), 1)).toMatchObject({ refused, isSuspended: false })
+  })
+
+  test('counts for the limit of waiting runs of its account', async (test) => {
+    const { domain, principal, reach, approval } = await open(test, kind)
+    const isReached = () => domain.store.write((tx) => new WaitingRunsLimit(1).isReached(tx, principal.accountId))
+    expect(await isReached()).toBe(false)
+    await reach(await claimOne(domain), approval(), 1)
+    expect(await isReached()).toBe(true)
   })
 })

@@ -1,6 +1,6 @@
 /** The waits that lists and the page of a run show. */
 import { v7 as uuid } from 'uuid'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { Users } from '../../../src/domain/accounts/users.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
@@ -73,3 +73,37 @@ test.for(stores)('a link ends when the member who has created it may answer no l
   await users.remove(accountId, member.id, operator)
   expect([...states, await stateOf()]).toEqual(['open', 'expired', 'open', 'expired'])
 })
+
+test.for(stores)(
+  'a wait is listed for its account, takes one answer, and masks its secrets ($name)',
+  async (kind, test) => {
+    const schema = { type: 'object', properties: { code: { type: 'string', writeOnly: true } } }
+    const waits = { approval: { title: 'Code?', description: '', schema } }
+    const domain = await openDomain(test, { kind, workflows: [workflow({ waits })] })
+    const { principal, accountId, userId } = await newAccount(domain, { scopesEnabled: true })
+    const foreign = await newAccount(domain)
+    const [{ id }, { id: late }] = [await queueRun(domain, principal), await queueRun(domain, principal)]
+    const answer = (runId: string, code: string) =>
+      domain.waits.answer(accountId, runId, 'approval', { code }, { ...principal, address: null })
+    const notify = vi.spyOn(domain.store, 'notify')
+    expect(await answer(id, 'canary-code')).toMatchObject({ kind: 'answered' })
+    for (const topic of ['queue', 'runs']) expect(notify).toHaveBeenCalledWith(topic)
+    const list = async (of: string) => (await domain.waits.list(of, { limit: 10 }))?.waits.map(({ value }) => value)
+    expect(await list(accountId)).toEqual([{ code: '********' }])
+    expect(await list(foreign.accountId)).toEqual([])
+    const link = (runId: string) => domain.waits.createLink(accountId, runId, 'approval', 60, principal)
+    expect(await link(id)).toEqual({ kind: 'otherAnswer' })
+    await answer(late, 'another-code')
+    const over = { status: 'timedOut', value: null } as const
+    await domain.store.write(({ query }) =>
+      query.updateTable('run_waits').set(over).where('run_id', '=', late).execute(),
+    )
+    expect(await link(late)).toEqual({ kind: 'ended' })
+    const draft = { accountId, userId, name: 'Reader', expiresAt: null }
+    const mayAnswer = async (scopes: string[]) => {
+      const key = await domain.apiKeys.create({ ...draft, scopes: scopes as never }, operator)
+      return domain.waits.mayAnswer({ apiKeyId: key.id })
+    }
+    expect([await mayAnswer(['runs:read']), await mayAnswer(['waits:write'])]).toEqual([false, true])
+  },
+)
