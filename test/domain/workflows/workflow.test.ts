@@ -121,8 +121,14 @@ test.each<[string, object]>([
     'waits.approval.timeout is not an option of defineWorkflow: the options are waits.approval.schema, waits.approval.title, waits.approval.description',
     { waits: { approval: { schema: {}, timeout: 5 } } },
   ],
-  ['waits.approval.title must be a string of 1 to 8192 characters', { waits: { approval: { schema: {}, title: '' } } }],
-  ['waits.approval.description must be a string', { waits: { approval: { schema: {}, description: 5 } } }],
+  [
+    'waits.approval.title must be a string of 1 to 8192 characters, without U+0000',
+    { waits: { approval: { schema: {}, title: '' } } },
+  ],
+  [
+    'waits.approval.description must be a string of 0 to 8192 characters, without U+0000',
+    { waits: { approval: { schema: {}, description: 5 } } },
+  ],
   ['retry must be an object', { retry: 3 }],
   [
     'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, signsIn, signedOut, waits, secrets, settings, deprecated',
