@@ -85,7 +85,8 @@ test('says what is wrong with the key, the directory and the options', async (co
   ])
   expect(await failed(crypto.randomUUID(), ...list)).toEqual([1, 'The service does not accept the key in API_KEY.'])
   expect(await failed(scoped, ...list)).toEqual([1, 'The key in API_KEY lacks the scope workflows:read.'])
-  const place = /shout\.ts:1 is not a valid workflow: version must be a non-empty string\. Nothing was deployed\.$/
+  const place =
+    /shout\.ts:1 is not a valid workflow: version must be a string of 1 to 100 characters, without U\+0000\. Nothing was deployed\.$/
   expect(await failed(account.key, 'deploy', directory, ...url)).toEqual([1, expect.stringMatching(place)])
   const withAccount = await failed(account.key, 'deploy', directory, ...url, '--account', account.id)
   expect(withAccount).toEqual([1, 'Leave out --account: the key in API_KEY decides the account.'])

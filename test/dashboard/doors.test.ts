@@ -7,6 +7,7 @@ import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Problem } from '../../src/contract/problem.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { parseWorkflow, WorkflowError } from '../../src/domain/workflows/workflow.ts'
 import { type Document, resolve, type Schema } from '../../src/openapi/document.ts'
 import { browserContextContract, executionContract } from '../../src/openapi/served-documents.ts'
 import {
@@ -22,6 +23,7 @@ import { refusedSettings } from '../support/refused-settings.ts'
 let dashboard: DashboardService
 let ada: SignedInUser
 let key: string
+let contextId: string
 
 beforeAll(async () => {
   dashboard = await startDashboardService()
@@ -36,6 +38,7 @@ beforeAll(async () => {
     expiresAt: null,
   }
   key = (await dashboard.domain.apiKeys.create(given, operator)).value
+  contextId = (await dashboard.domain.browserContexts.create(ada.accountId, 'Shop'))?.id ?? ''
 })
 
 afterAll(() => dashboard.stop())
@@ -55,6 +58,7 @@ const oddHosts = [
 function edgesOf(document: Document, schema: Schema): unknown[] {
   const resolved = resolve<Schema>(document, schema)
   const { type, minLength, maxLength, minimum, maximum, maxItems, items, oneOf, allOf, example } = resolved
+  const { properties, required } = resolved
   const [first] = [oneOf ?? allOf ?? []].flat() as Schema[]
   if (first) return [...edgesOf(document, first), null]
   if (Array.isArray(resolved.enum)) return [...resolved.enum, 'other', '']
@@ -70,6 +74,12 @@ function edgesOf(document: Document, schema: Schema): unknown[] {
     return [[], all, ...ofItems, longest, longest.slice(1), [item, item]]
   }
   if (type === 'boolean') return [true, false]
+  if (type === 'object' && properties) {
+    const members = Object.entries(properties as Record<string, Schema>)
+    const edges = new Map(members.map(([name, member]) => [name, edgesOf(document, member)]))
+    const needed = Object.fromEntries([required ?? []].flat().map((name) => [name, edges.get(String(name))?.[0]]))
+    return [...edges].flatMap(([name, values]) => values.map((value) => ({ ...needed, [name]: value })))
+  }
   const lengths = [minLength, maxLength].flatMap((each) => (typeof each === 'number' ? [each, each + 1] : []))
   const fitting = typeof example === 'string' ? [example] : []
   return [...fitting, ...lengths.map((length) => 'A'.repeat(length)), ...odd, ...oddHosts]
@@ -130,7 +140,7 @@ interface Subject {
   /** Members that have other rules. */
   except?: readonly string[]
   doors: Readonly<Record<string, Door>>
-  list: string
+  list: string | (() => string)
   /** What is stored is deleted, so that no limit on its number is reached. */
   remove?: (stored: { id: string; name: string }) => string
 }
@@ -162,7 +172,76 @@ const endpoint = { url: 'https://example.com/hooks', events: ['run.failed'] }
 const rule = { name: 'Failures', events: ['run.failed'], channel: 'slack', url: 'https://example.com/services/T0' }
 const schedule = { workflowId: 'greet', variableData: variables, cron: '0 7 * * *' }
 
+const signInVariables = { user: 'ada', password: 'canary-of-a-password' }
+
+/** Stores a file, and reads it back. */
+const byFile =
+  (create: (file: { name: string; mediaType: string }) => Promise<string | undefined>): Door =>
+  async ({ name, mediaType }) => {
+    const id = await create({ name: toText(name), mediaType: toText(mediaType) })
+    if (id === undefined) return false
+    const headers = { Authorization: `Bearer ${key}` }
+    const { status } = await fetch(`${dashboard.executionUrl}${v1}/files/${id}`, { headers })
+    expect([name, mediaType, status]).toEqual([name, mediaType, 200])
+    return true
+  }
+
+/** @param url for the name, which is added. */
+async function upload(url: string, headers: Record<string, string>, { name, mediaType }: Record<string, string>) {
+  const response = await fetch(`${url}?name=${encodeURIComponent(String(name).toWellFormed())}`, {
+    method: 'POST',
+    headers: { ...headers, 'Content-Type': String(mediaType) },
+    body: 'content',
+  })
+  expect([200, 201, 400, 415]).toContain(response.status)
+  return response.ok ? response.text() : undefined
+}
+
 const subjects: Subject[] = [
+  {
+    api: 'browser-context',
+    schema: 'SetSignInRequest',
+    valid: { workflowId: 'sign-in', variableData: signInVariables },
+    except: ['variableData'],
+    doors: {
+      api: byApi('browser-context', 'PUT', () => `/alpha/browser-contexts/${contextId}/sign-in`),
+      form: (value) =>
+        byForm(`/browser-contexts/${contextId}/sign-in`, ({ variableData: _, ...given }) => ({
+          ...{ ...toTexts(given), 'variable-user': 'ada', 'variable-password': signInVariables.password },
+        }))(value),
+      domain: byDomain(({ variableData: _, ...given }) => {
+        const signIn = { ...given, variables: { ...signInVariables } } as never
+        return dashboard.domain.signIns.set(ada.accountId, contextId, signIn, by)
+      }),
+    },
+    list: () => `/alpha/browser-contexts/${contextId}/sign-in`,
+  },
+  {
+    api: 'execution',
+    schema: 'StoredFile',
+    valid: { name: 'invoice.pdf', mediaType: 'application/pdf' },
+    except: ['id', 'bytes', 'sha256', 'createdAt', 'expiresAt'],
+    doors: {
+      api: byFile(async (file) => {
+        const isHeader = /^[ -~]+$/.test(file.mediaType)
+        const headers = { Authorization: `Bearer ${key}` }
+        const stored = isHeader && (await upload(`${dashboard.executionUrl}${v1}/files`, headers, file))
+        return stored ? JSON.parse(stored).id : undefined
+      }),
+      domain: byFile(async (file) => {
+        const content = (async function* () {
+          yield Buffer.from('content')
+        })()
+        try {
+          return (await dashboard.domain.files.create(ada.accountId, { ...file, content }, by)).id
+        } catch (error) {
+          expect(error).toBeInstanceOf(Problem)
+          return undefined
+        }
+      }),
+    },
+    list: `${v1}/workflows`,
+  },
   {
     api: 'execution',
     schema: 'CreateWebhookEndpointRequest',
@@ -312,6 +391,30 @@ test('a bulk action of the dashboard has filters that the API returns', async ()
   expect(await call('execution', 'GET', `${v1}/bulk-actions/${id}`)).toMatchObject({ status: 200 })
 })
 
+test('what the definition of a workflow allows, a worker registers and the API returns', async () => {
+  const document = documents.execution as Document
+  const schema = { $ref: '#/components/schemas/WorkerWorkflow' }
+  const { properties } = resolve<{ properties: Record<string, Schema> }>(document, schema)
+  const valid: Value = { version: '1.0.0', variables: { type: 'object' }, output: {}, settings: {}, waits: {} }
+  const isDefinition = (value: Value) => {
+    try {
+      return parseWorkflow('doors.ts', { title: 'Doors', run: () => undefined, ...value }).id !== 'count-words'
+    } catch (error) {
+      expect(error).toBeInstanceOf(WorkflowError)
+      return false
+    }
+  }
+  for (const [member, property] of Object.entries(properties)) {
+    const edges = [...(member in valid ? [valid[member]] : []), ...edgesOf(document, property)]
+    const workflows = edges.map((edge) => ({ id: uuid(), ...valid, [member]: edge })).filter(isDefinition)
+    expect([member, workflows.length]).not.toEqual([member, 0])
+    const worker = { name: 'doors', language: 'test', capacity: 1, browser: false, workflows }
+    const { status, body } = await call('execution', 'PUT', `${v1}/workers/${uuid()}`, worker)
+    expect([member, status < 300 ? [] : body]).toEqual([member, []])
+    expect(await call('execution', 'GET', `${v1}/workflows`)).toMatchObject({ status: 200 })
+  }
+})
+
 function encode(name: unknown): string {
   return encodeURIComponent(toText(name).toWellFormed()) || '%20'
 }
@@ -330,7 +433,7 @@ for (const { api, schema, valid, except = [], doors, list, remove } of subjects)
         const isStored = await store({ ...valid, [member]: edge })
         if (!isStored) continue
         stored += 1
-        const { status, body } = await call(api, 'GET', list)
+        const { status, body } = await call(api, 'GET', typeof list === 'string' ? list : list())
         expect([door, JSON.stringify(edge).slice(0, 60), status]).toEqual([door, expect.anything(), 200])
         for (const each of remove ? body.data : [])
           expect((await call(api, 'DELETE', remove?.(each) ?? '')).status).toBe(204)

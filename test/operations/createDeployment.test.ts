@@ -125,7 +125,9 @@ describeOperation(
           body: { ...sent, modules: [{ ...module, optionLines: { '/version': 7 } }] },
         })
         const place = 'workflows/reverse-text.ts:7 is not a valid workflow'
-        expect(body.detail).toBe(`${place}: version must be a non-empty string. Nothing was deployed.`)
+        expect(body.detail).toBe(
+          `${place}: version must be a string of 1 to 100 characters, without U+0000. Nothing was deployed.`,
+        )
       })
     },
     409(subject) {

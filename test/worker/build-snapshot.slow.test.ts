@@ -33,7 +33,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   [
     'has an invalid option',
     { 'a.mjs': moduleText('a', 'run: () => null,\nconcurrency: { limit: 0 }') },
-    'DIR/a.mjs:2 is not a valid workflow: concurrency.limit must be an integer of at least 1.',
+    'DIR/a.mjs:2 is not a valid workflow: concurrency.limit must be an integer of at least 1 and at most 1000000000.',
   ],
   [
     'has the id of another',

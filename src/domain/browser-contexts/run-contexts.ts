@@ -1,4 +1,5 @@
 /** The browser context of a run: read when its browser starts, and stored as a new version when its attempt ends. */
+import { findValueErrors } from '../../contract/value-checks.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { SignInKind } from '../../storage/tables/run-tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
@@ -7,13 +8,7 @@ import type { PersistContext, Report } from '../runs/run.ts'
 import type { Outcome, RunStatus } from '../runs/run-state.ts'
 import type { ContextLease } from './context-lease.ts'
 import type { ContextVersions } from './context-versions.ts'
-import {
-  type CapturedState,
-  domainLengthMax,
-  isSameState,
-  longestDomainLength,
-  stateBytesMax,
-} from './storage-state.ts'
+import { type CapturedState, isSameState, stateBytesMax } from './storage-state.ts'
 
 /** The members of a claim that its browser context depends on. */
 export interface RunWithContext {
@@ -122,11 +117,10 @@ function problemOf(state: NonNullable<CapturedState>): string | undefined {
   return `The browser has ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
 }
 
-/** Why a state that was captured cannot be stored, if there is a reason. @throws for text that is no storage state. */
-export function domainProblem(json: string): string | undefined {
-  const length = longestDomainLength(json)
-  if (length <= domainLengthMax) return undefined
-  return `the domain of a cookie has ${length} characters; the limit is ${domainLengthMax}.`
+/** Why a state that was captured cannot be stored, if there is a reason: the API could not return it. @throws for no JSON. */
+export function stateProblem(json: string): string | undefined {
+  const [error] = findValueErrors('StorageState', JSON.parse(json))
+  return error && `${error.pointer || 'it'} ${error.detail}.`
 }
 
 function notSaved(message: string): Outcome {

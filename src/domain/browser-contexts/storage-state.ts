@@ -13,9 +13,6 @@ export const stateBytesMax = 5 * 1024 * 1024
 /** The state of a browser context without versions. */
 export const emptyState = JSON.stringify({ cookies: [], origins: [] })
 
-/** Maximum length of a host name (RFC 1035, section 2.3.4), as in the OpenAPI document. */
-export const domainLengthMax = 253
-
 /** Maximum length of `cookieDomains`, as in the OpenAPI document. */
 const cookieDomainsMax = 100
 
@@ -36,12 +33,6 @@ export function summarizeState(text: string): StateSummary {
   const { cookies } = JSON.parse(text) as StorageState
   const domains = new Set(cookies.map(({ domain }) => domain))
   return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort().slice(0, cookieDomainsMax) }
-}
-
-/** The length of the longest cookie domain. @throws if a cookie has no domain. */
-export function longestDomainLength(text: string): number {
-  const { cookies } = JSON.parse(text) as StorageState
-  return cookies.reduce((length, { domain }) => Math.max(length, [...domain].length), 0)
 }
 
 /** Whether two states are equal apart from the order of their entries, which browsers do not preserve. */

@@ -2,11 +2,10 @@
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { requestedRange } from '../../contract/conditional-requests.ts'
-import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, rangeNotSatisfiable, toTimestamp } from '../problems.ts'
 import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
-import { describeInvalidName, type Files, partBytes, type StoredFile } from './files.ts'
+import { type Files, partBytes, type StoredFile } from './files.ts'
 
 type Operations = Pick<ExecutionV1Handlers<Principal>, 'createFile' | 'getFile' | 'deleteFile'>
 
@@ -18,8 +17,6 @@ export function fileOperations({ files }: FileDependencies): Operations {
   return {
     async createFile(request) {
       const { principal, query, body } = request
-      const invalid = describeInvalidName(query.name)
-      if (invalid) return invalidRequest([{ parameter: 'name', detail: invalid }])
       await reserveParts(request, body.declaredBytes ?? partBytes)
       const { mediaType, declaredBytes } = body
       const file = { name: query.name, mediaType, declaredBytes, content: body }

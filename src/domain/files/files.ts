@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { ByteRange } from '../../contract/conditional-requests.ts'
 import type { ByteStream } from '../../contract/handler.ts'
+import { invalidRequest, Problem } from '../../contract/problem.ts'
 import { requireValid } from '../../contract/value-checks.ts'
 import { type Contents, ifUploaded, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
@@ -141,7 +142,9 @@ export class Files {
    */
   async create(accountId: string, file: NewFile, by: Actor | ApiKeyUse): Promise<StoredFile> {
     const { name, mediaType, content, declaredBytes = partBytes } = file
-    requireValid('StoredFile', { name, mediaType })
+    const invalid = describeInvalidName(name)
+    if (invalid) throw new Problem(invalidRequest([{ parameter: 'name', detail: invalid }]).problem)
+    requireValid('StoredFile', { mediaType })
     this.#usage.require(accountId, file.declaredBytes ?? 0)
     const id = uuid()
     const now = this.#now()
@@ -356,7 +359,7 @@ async function* inParts(chunks: AsyncIterable<Uint8Array>, bytes: number): Async
 }
 
 /** Why a file may not have the name; `undefined` if it may. */
-export function describeInvalidName(name: string): string | undefined {
+function describeInvalidName(name: string): string | undefined {
   if (name === '.' || name === '..') return 'must not be . or ..'
   const isControl = [...name].some((character) => character < ' ' || character === '\x7f')
   if (name === '' || isControl || /[/\\]/.test(name))

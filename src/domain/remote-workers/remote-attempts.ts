@@ -13,10 +13,10 @@ import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
 import type { ContextVersions } from '../browser-contexts/context-versions.ts'
 import {
-  domainProblem,
   type RunContexts,
   type RunWithContext,
   type SavedContext,
+  stateProblem,
 } from '../browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../browser-contexts/storage-state.ts'
 import type { Files, StoredFile } from '../files/files.ts'
@@ -325,7 +325,7 @@ export class RemoteAttempts {
     const persistContext = (row.persist_context as PersistContext | null) ?? 'never'
     const run: RunWithContext = { runId, accountId, browserContextId, persistContext, contextLease }
     const restored = await contextVersions.read(accountId, browserContextId).catch(() => undefined)
-    const problem = domainProblem(state)
+    const problem = stateProblem(state)
     const captured: CapturedState = problem === undefined ? { json: state } : { unreadable: problem }
     return runContexts.save(run, outcome, { captured, restored, redact })
   }

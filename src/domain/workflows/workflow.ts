@@ -144,6 +144,10 @@ function placeOf(member: SchemaMember): string[] {
 export const loadSecondsMax = 20
 
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
+// As the document limits them for workflows of remote workers.
+const versionLengthMax = 100
+const titleLengthMax = 200
+const concurrencyMax = 1_000_000_000
 const attemptsMax = 1_000_000
 const backoffFactorMax = 1000
 
@@ -161,7 +165,7 @@ export function parseWorkflow(
   definition: unknown,
   findLine: (option: string) => number | undefined = () => undefined,
 ): Workflow {
-  const check: (isValid: boolean, rule: string) => asserts isValid = (isValid, rule) => {
+  const check: Check = (isValid, rule) => {
     if (isValid) return
     const [option = ''] = rule.split(' ')
     const line = findLine(option)
@@ -181,12 +185,12 @@ export function parseWorkflow(
   const { retry = {}, concurrency, throttle, browser: usesBrowser = false, deprecated = false } = definition
   const { evidence = 'onFailure' } = definition
   check(
-    typeof id === 'string' && idPattern.test(id),
-    'id must be 1 to 128 letters, digits, dots, underscores and hyphens',
+    typeof id === 'string' && idPattern.test(id) && !isDots(id),
+    'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and neither . nor ..',
   )
-  check(typeof version === 'string' && version !== '', 'version must be a non-empty string')
-  check(typeof title === 'string' && title !== '', 'title must be a non-empty string')
-  check(description === null || typeof description === 'string', 'description must be a string')
+  checkText(check, 'version', version, { max: versionLengthMax })
+  checkText(check, 'title', title, { max: titleLengthMax })
+  if (description !== null) checkText(check, 'description', description, { min: 0, max: messageLengthMax })
   check(isRecord(variables) && variables.type === 'object', 'variables must be a JSON Schema with type "object"')
   check(isRecord(output), 'output must be a JSON Schema')
   check(typeof run === 'function', 'run must be a function')
@@ -247,7 +251,7 @@ const nestedMembers: Record<string, readonly string[]> = {
 
 function parseSignIn(
   { browser, signsIn = false, signedOut }: Record<string, unknown>,
-  check: (isValid: boolean, rule: string) => asserts isValid,
+  check: Check,
 ): Pick<Workflow, 'signsIn' | 'checksSession'> {
   check(typeof signsIn === 'boolean', 'signsIn must be true or false')
   check(!signsIn || browser === true, 'signsIn requires browser: true')
@@ -259,20 +263,30 @@ function parseSignIn(
 /** Answers that a workflow may declare. */
 const waitsMax = 100
 
-/** Names are segments of paths in the API, where clients remove these two. */
+/** As segments of paths, which clients remove. */
+function isDots(name: string): boolean {
+  return name === '.' || name === '..'
+}
+
+type Check = (isValid: boolean, rule: string) => asserts isValid
+
+/** PostgreSQL stores no U+0000, and JSON has no lone surrogates. */
+function checkText(
+  check: Check,
+  option: string,
+  text: unknown,
+  { min = 1, max }: { min?: number; max: number },
+): asserts text is string {
+  const isText = typeof text === 'string' && !text.includes('\0') && text.isWellFormed()
+  const length = isText ? [...text].length : -1
+  check(length >= min && length <= max, `${option} must be a string of ${min} to ${max} characters, without U+0000`)
+}
+
 function isWaitName(name: string): boolean {
-  const isSegment = name !== '' && name !== '.' && name !== '..'
-  return isSegment && name.length <= nameLengthMax && !name.includes('\0') && name.isWellFormed()
+  return name !== '' && !isDots(name) && name.length <= nameLengthMax && !name.includes('\0') && name.isWellFormed()
 }
 
-function isTitle(title: unknown): title is string {
-  return typeof title === 'string' && title !== '' && title.length <= messageLengthMax
-}
-
-function parseWaits(
-  waits: unknown,
-  check: (isValid: boolean, rule: string) => asserts isValid,
-): { waits?: Record<string, DeclaredWait> } {
+function parseWaits(waits: unknown, check: Check): { waits?: Record<string, DeclaredWait> } {
   if (waits === undefined) return {}
   check(isRecord(waits), 'waits must be an object of waits by their names')
   const entries = Object.entries(waits)
@@ -288,8 +302,8 @@ function parseWaits(
     const [unknown] = Object.keys(others)
     const options = ['schema', 'title', 'description'].map((option) => `${place}.${option}`).join(', ')
     check(unknown === undefined, `${place}.${unknown} is not an option of defineWorkflow: the options are ${options}`)
-    check(title === null || isTitle(title), `${place}.title must be a string of 1 to ${messageLengthMax} characters`)
-    check(description === null || typeof description === 'string', `${place}.description must be a string`)
+    if (title !== null) checkText(check, `${place}.title`, title, { max: messageLengthMax })
+    if (description !== null) checkText(check, `${place}.description`, description, { min: 0, max: messageLengthMax })
     return [name, { schema, title, description }]
   })
   return declared.length === 0 ? {} : { waits: Object.fromEntries(declared) }
@@ -302,7 +316,7 @@ const nameRule = 'of 1 to 64 capital letters, digits and underscores that begin 
 
 function parseDeclaredValues(
   { secrets = [], settings = {} }: Record<string, unknown>,
-  check: (isValid: boolean, rule: string) => asserts isValid,
+  check: Check,
 ): Pick<Workflow, 'secrets' | 'settings'> {
   check(Array.isArray(secrets), 'secrets must be an array of names')
   check(secrets.length <= declaredMax, `secrets must have at most ${declaredMax} names`)
@@ -345,14 +359,14 @@ function parseRetry(retry: unknown, check: (isValid: boolean, rule: string) => a
   return { maxAttempts, backoffSeconds, backoffFactor }
 }
 
-function parseConcurrency(
-  concurrency: unknown,
-  check: (isValid: boolean, rule: string) => asserts isValid,
-): { concurrency?: Concurrency } {
+function parseConcurrency(concurrency: unknown, check: Check): { concurrency?: Concurrency } {
   if (concurrency === undefined) return {}
   check(isRecord(concurrency), 'concurrency must be an object with a limit')
   const { limit, per = 'account' } = concurrency
-  check(isCount(limit), 'concurrency.limit must be an integer of at least 1')
+  check(
+    isCount(limit) && limit <= concurrencyMax,
+    `concurrency.limit must be an integer of at least 1 and at most ${concurrencyMax}`,
+  )
   const scope = concurrencyScopes.find((each) => each === per)
   check(scope !== undefined, `concurrency.per must be one of ${concurrencyScopes.join(', ')}`)
   return { concurrency: { limit, per: scope } }

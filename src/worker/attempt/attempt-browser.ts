@@ -1,5 +1,5 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
-import { domainProblem, type RunContexts, type SavedContext } from '../../domain/browser-contexts/run-contexts.ts'
+import { type RunContexts, type SavedContext, stateProblem } from '../../domain/browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../../domain/browser-contexts/storage-state.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/runs/artifact.ts'
@@ -96,7 +96,7 @@ export class AttemptBrowser {
     if (!state || !('json' in state)) return
     try {
       this.#redactor.addCookies(state.json)
-      const problem = domainProblem(state.json)
+      const problem = stateProblem(state.json)
       if (problem !== undefined) this.#captured = { unreadable: problem }
     } catch {
       // A workflow can change anything in its process, including Playwright's functions.

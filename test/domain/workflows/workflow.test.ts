@@ -48,9 +48,11 @@ test('the members of a definition are kept', () => {
   })
 })
 
-const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens'
+const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and neither . nor ..'
+const versionRule = 'version must be a string of 1 to 100 characters, without U+0000'
+const titleRule = 'title must be a string of 1 to 200 characters, without U+0000'
 const timeRule = 'timeLimitSeconds must be greater than 0 and at most 604800'
-const limitRule = 'concurrency.limit must be an integer of at least 1'
+const limitRule = 'concurrency.limit must be an integer of at least 1 and at most 1000000000'
 const evidenceRule = "evidence must be 'onFailure', 'always' or 'off'"
 type Refused = [rule: string, definition: object]
 const backoffRule = 'retry.backoffSeconds must be at least 0 and at most 31536000, which is a year'
@@ -66,10 +68,13 @@ test.each<[string, object]>([
   [idRule, { id: 'a\n' }],
   [idRule, { id: 'x'.repeat(129) }],
   [idRule, { id: 7 }],
-  ['version must be a non-empty string', { version: 1 }],
-  ['version must be a non-empty string', { version: '' }],
-  ['title must be a non-empty string', { title: undefined }],
-  ['description must be a string', { description: {} }],
+  [idRule, { id: '..' }],
+  [versionRule, { version: 1 }],
+  [versionRule, { version: '' }],
+  [versionRule, { version: '1\0' }],
+  [titleRule, { title: undefined }],
+  [titleRule, { title: '\ud800' }],
+  ['description must be a string of 0 to 8192 characters, without U+0000', { description: {} }],
   ['variables must be a JSON Schema with type "object"', { variables: { type: 'string' } }],
   ['variables must be a JSON Schema with type "object"', { variables: undefined }],
   ['output must be a JSON Schema', { output: undefined }],
@@ -116,8 +121,14 @@ test.each<[string, object]>([
     'waits.approval.timeout is not an option of defineWorkflow: the options are waits.approval.schema, waits.approval.title, waits.approval.description',
     { waits: { approval: { schema: {}, timeout: 5 } } },
   ],
-  ['waits.approval.title must be a string of 1 to 8192 characters', { waits: { approval: { schema: {}, title: '' } } }],
-  ['waits.approval.description must be a string', { waits: { approval: { schema: {}, description: 5 } } }],
+  [
+    'waits.approval.title must be a string of 1 to 8192 characters, without U+0000',
+    { waits: { approval: { schema: {}, title: '' } } },
+  ],
+  [
+    'waits.approval.description must be a string of 0 to 8192 characters, without U+0000',
+    { waits: { approval: { schema: {}, description: 5 } } },
+  ],
   ['retry must be an object', { retry: 3 }],
   [
     'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, signsIn, signedOut, waits, secrets, settings, deprecated',

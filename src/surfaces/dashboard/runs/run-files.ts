@@ -2,7 +2,7 @@
 import { ClientGone, openRawBody } from '../../../contract/body.ts'
 import { Problem, problemType } from '../../../contract/problem.ts'
 import { contentDisposition } from '../../../domain/files/file-operations.ts'
-import { describeInvalidName, partBytes, type StoredFile } from '../../../domain/files/files.ts'
+import { partBytes, type StoredFile } from '../../../domain/files/files.ts'
 import { problemTypes } from '../../../domain/problems.ts'
 import { formatBytes } from '../format.ts'
 import { type Html, html, nothing, table } from '../html.ts'
@@ -60,8 +60,6 @@ export const uploadFile: StreamHandler = async (page, { files, fileBytesMax }, r
     if (!request.complete) request.resume()
   }
   const name = query.get('name') ?? 'file'
-  const invalid = describeInvalidName(name)
-  if (invalid) return respond(400, `The name of the file ${invalid}.`)
   try {
     const content = openRawBody(request, fileBytesMax)
     const { mediaType, declaredBytes } = content
@@ -70,6 +68,11 @@ export const uploadFile: StreamHandler = async (page, { files, fileBytesMax }, r
   } catch (error) {
     if (error instanceof ClientGone) return
     if (!(error instanceof Problem)) throw error
-    respond(problemType(problemTypes, error.problem.kind).status, error.problem.detail)
+    const { kind, detail, errors = [] } = error.problem
+    const sentences = errors.map((each) => {
+      const place = 'pointer' in each ? each.pointer.slice(1) : 'name'
+      return `The ${place} of the file ${each.detail}.`
+    })
+    respond(problemType(problemTypes, kind).status, sentences.join(' ') || detail)
   }
 }
