@@ -3,8 +3,8 @@ import { BlockList } from 'node:net'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BlobLocation } from '../storage/blobs/blob-store.ts'
+import { DatabaseUrlError, readDatabaseUrl } from '../storage/database-url.ts'
 import { keyBytes, parseKey } from '../storage/encryption.ts'
-import { DatabaseUrlError, readDatabaseUrl } from '../storage/postgres/database-url.ts'
 import {
   addRange,
   ConfigError,

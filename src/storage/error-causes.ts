@@ -41,7 +41,8 @@ export function describeCauses(error: unknown): string {
     const text = textOf(each)
     if (text !== '' && !texts.some((earlier) => earlier.includes(text))) texts.push(text)
   }
-  return texts.join(': ') || 'unknown error'
+  const parts = texts.map((text, index) => (index < texts.length - 1 ? text.replace(/\.$/, '') : text))
+  return parts.join(': ') || 'unknown error'
 }
 
 /** Some errors have a code only. An `AggregateError` without a message is described by its errors. */

@@ -60,7 +60,7 @@ test('an operator creates at most five keys with parallel commands, and one more
   const created = results.filter(({ code }) => code === 0)
   const refused = results.filter(({ code }) => code === 1)
   expect(created).toHaveLength(5)
-  const sentence = 'This user has 5 API keys, which is the limit. Delete one first.\n'
+  const sentence = expect.stringMatching(/^This user has 5 API keys, which is the limit\. Delete one first\. /)
   expect(refused.map(({ stderr }) => stderr)).toEqual([sentence])
   const listed = await installation.runCommand('keys', 'list', '--account', id, '--json')
   expect(JSON.parse(listed.stdout)).toHaveLength(5)

@@ -97,7 +97,9 @@ describe.concurrent('a run with a browser', () => {
     await browserContexts.delete(site.accountId, deleted)
     await startWorker(test, site.domain, { browserPath: '/not/needed' })
     const [first, second] = await Promise.all(runs.map((run) => waitForRun(site.domain, run)))
-    const doesNotOpen = "The run's browser context cannot be decrypted: replace or restore it."
+    const doesNotOpen = expect.stringMatching(
+      /^The run's browser context cannot be decrypted: replace or restore it: An encrypted value in the store was changed/,
+    )
     expect(first).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: doesNotOpen } })
     const wasDeleted = 'The browser context of this run was deleted.'
     expect(second).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: wasDeleted } })

@@ -2,12 +2,12 @@
 import { createConnection } from 'node:net'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, type PoolClient, types } from 'pg'
+import { addressOf, endpointOf } from '../database-url.ts'
 import { describeCauses } from '../error-causes.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { postgresRunStatements } from '../runs/postgres-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables/tables.ts'
-import { addressOf, endpointOf } from './database-url.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { WatchedPool } from './watched-pool.ts'
 

@@ -1,10 +1,10 @@
 /** Checks, creates and migrates the database, one process at a time, and explains why a database cannot be used. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
+import { DatabaseUrlError, endpointOf } from '../database-url.ts'
 import { describeCauses } from '../error-causes.ts'
 import { canServe, migrate, StoreTooNew } from '../migrations/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
-import { DatabaseUrlError, endpointOf } from './database-url.ts'
 import { connect, createKysely, postgresColumnTypes, schema } from './postgres-connections.ts'
 import { errorCode, isSqlState } from './postgres-errors.ts'
 
