@@ -205,6 +205,6 @@ test('a workflow with a browser uses the fake one of the test, and without it fa
 
 test('an invalid definition is refused as the service refuses it', async () => {
   await expect(runWorkflow({ ...title, id: 'no spaces' })).rejects.toThrow(
-    'The definition is not a valid workflow: id must be 1 to 128 letters, digits, dots, underscores and hyphens.',
+    'The definition is not a valid workflow: id must be 1 to 128 letters, digits, dots, underscores and hyphens, and not only one or two dots.',
   )
 })

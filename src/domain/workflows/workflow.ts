@@ -186,7 +186,7 @@ export function parseWorkflow(
   const { evidence = 'onFailure' } = definition
   check(
     typeof id === 'string' && idPattern.test(id) && !isDots(id),
-    'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and neither . nor ..',
+    'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and not only one or two dots',
   )
   checkText(check, 'version', version, { max: versionLengthMax })
   checkText(check, 'title', title, { max: titleLengthMax })

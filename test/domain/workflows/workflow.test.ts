@@ -48,7 +48,7 @@ test('the members of a definition are kept', () => {
   })
 })
 
-const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and neither . nor ..'
+const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens, and not only one or two dots'
 const versionRule = 'version must be a string of 1 to 100 characters, without U+0000'
 const titleRule = 'title must be a string of 1 to 200 characters, without U+0000'
 const timeRule = 'timeLimitSeconds must be greater than 0 and at most 604800'
