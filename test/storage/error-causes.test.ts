@@ -15,7 +15,7 @@ const hostile = Object.defineProperty(new Error('kept'), 'cause', {
 test.each([
   [failed, 'fetch failed: connect ECONNREFUSED 127.0.0.1:1'],
   [new AggregateError([refused, new Error('connect ETIMEDOUT ::1:1')]), `${refused.message}: connect ETIMEDOUT ::1:1`],
-  [new Error(`It failed (${refused.message}).`, { cause: failed }), `It failed (${refused.message}).: fetch failed`],
+  [new Error(`It failed (${refused.message}).`, { cause: failed }), `It failed (${refused.message}): fetch failed`],
   [Object.assign(new AggregateError([]), { code: 'ECONNRESET' }), 'ECONNRESET'],
   [new RangeError(''), 'RangeError'],
   [new Error('two\n  lines'), 'two lines'],

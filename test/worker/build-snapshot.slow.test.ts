@@ -197,7 +197,7 @@ const forged: [string, unknown, string][] = [
   [
     'a definition that cannot be one',
     { kind: 'loaded', definitions: [{ ...definition, id: '../a' }] },
-    'DIR/a.mjs is not a valid workflow: id must be 1 to 128 letters, digits, dots, underscores and hyphens.',
+    'DIR/a.mjs is not a valid workflow: id must be 1 to 128 letters, digits, dots, underscores and hyphens, and not only one or two dots.',
   ],
   [
     'a schema that can take very long',
