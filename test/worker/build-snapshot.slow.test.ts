@@ -133,7 +133,7 @@ describe('a directory', () => {
     const directory = await writeModules(test, {
       'two.ts': `${header}enum Colour { Red = 'red' }
         export default defineWorkflow({ id: 'one', version: '1', title: Colour.Red, variables: { type: 'object' }, output: {}, run: () => 1 })`,
-      'one.mjs': moduleText('two', `description: '${'x'.repeat(1_000_000)}', run: () => null`),
+      'one.mjs': moduleText('two', `description: '${'x'.repeat(8192)}', run: () => null`),
       'two.test.ts': 'throw new Error("a test is no workflow")',
     })
     const snapshot = await buildSnapshot(directory)
