@@ -265,7 +265,7 @@ async function prepareSurfaces(
     ...{ config, store, encryption, domain, rateLimit, log, intercept: simulated?.intercept },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
-    // Whoever knows the documented key of a simulator may call it.
+    // Anyone who knows the documented key of a simulator may call it.
     origins: simulated ? loopbackOrigins(config.CORS_ORIGINS) : config.CORS_ORIGINS,
   })
   return { surfaces }

@@ -87,7 +87,7 @@ export const webhookSituations: readonly WebhookSituation[] = [
     ],
   }),
   delivered({
-    ...{ id: 'webhook-redelivered-later', title: 'An event is signed anew and delivered again', rule: onceRule },
+    ...{ id: 'webhook-redelivered-later', title: 'An event is signed again and delivered again', rule: onceRule },
     ...{ done: 1, deliveries: [{ ...accepted, shiftSeconds: -200 }, accepted] },
   }),
   delivered({

@@ -1,6 +1,6 @@
 /**
  * What runs wait for: a period, an answer, or the end of a run that they called. A worker stores the waits that a run has
- * reached, and suspends the run unless one of them has ended. Whoever ends a wait has locked its run before; triggers of
+ * reached, and suspends the run unless one of them has ended. A transaction that ends a wait has locked its run before; triggers of
  * the store let the run go on in the same transaction.
  */
 import { v7 as uuid } from 'uuid'

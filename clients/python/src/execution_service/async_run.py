@@ -35,7 +35,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 O = TypeVar("O")
 
-#: So many turns of the event loop other tasks get to reach what they wait for, before the run asks what has ended.
+#: Turns of the event loop that other tasks get to reach what they wait for, before the run asks what has ended.
 _TURNS = 20
 
 
